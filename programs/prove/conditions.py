@@ -30,11 +30,12 @@ from ..loading.source_numbers import asks_device
 from ..subjects import Pair, Subject
 from .calls import Call
 from .exporting import Exported
-from .guards import Binding, letter_equations, printed_conditions, printed_ranges, satisfiable
+from .guards import Binding, satisfiable
 from .least_lengths import Bounds, from_one, quotients_of
 from .nodes import nodes_of
 from .operations import Unread
 from .paired_runs import Gate
+from .printed_lengths import letter_equations, printed_conditions, printed_ranges
 from .statements import LIKE, TOKENS, Axes, Graph, reorders
 from .token_blocks import WITHIN
 

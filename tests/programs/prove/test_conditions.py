@@ -11,20 +11,19 @@ import sympy
 import torch
 from torch import Tensor
 from torch.utils._sympy import functions
-from torch.utils._sympy.functions import FloorDiv, IntTrueDiv, Max, ToFloat
+from torch.utils._sympy.functions import FloorDiv, IntTrueDiv, Max, Mod, ToFloat
 from torch.utils._sympy.value_ranges import ValueRanges
 
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.exporting import _length, read, traced
 from attnproof.programs.prove.guards import (
     OPERATIONS,
-    _always_holds,
     compiled,
     conditions_of,
-    printed_conditions,
     satisfiable,
     satisfied,
 )
+from attnproof.programs.prove.printed_lengths import _always_holds, printed_conditions
 from attnproof.programs.prove.reached_arrays import NotTraced
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Subject
@@ -159,8 +158,9 @@ def test_lengths_that_depend_on_each_other_are_no_lengths() -> None:
 def test_a_condition_that_is_turned_round_is_told_once() -> None:
     heads, groups = sympy.symbols("s0 s1", integer=True)
     bound = [(("s0", size("H", "heads")), ("s1", size("G", "heads")))]
-    both = [sympy.Ne(heads, groups), sympy.Ne(groups, heads), heads < groups, groups > heads]
-    assert printed_conditions(both, bound) == ("H ≠ G", "H < G")
+    both = [sympy.Ne(heads, groups), sympy.Ne(groups, heads)]
+    assert printed_conditions(both, bound) == ("H ≠ G",)
+    assert printed_conditions([heads < groups, groups > heads, *both], bound) == ("H < G",)
     assert printed_conditions([heads < groups, groups < heads], bound) == ("H < G", "G < H")
 
 
@@ -179,6 +179,10 @@ def test_what_follows_from_another_condition_is_left_out() -> None:
         "n ≤ 1999",
     )
     assert printed_conditions([tokens > keys], bound, ranges) == ("n > r",)
+    odd = [sympy.Ne(tokens, one) for one in (1000, 1001, 1500, 2000, 2001)]
+    assert printed_conditions(odd, bound, ranges) == ("n ≠ 1001", "n ≠ 1500", "n ≠ 2000")
+    rest = [sympy.Ne(Mod(one, tokens, evaluate=False), 0) for one in (1000, 1001)]
+    assert printed_conditions(rest, bound, ranges) == ("1001 mod n ≠ 0",)
 
 
 def test_a_length_beside_a_number_that_is_none_is_told_as_one_writes_it() -> None:

@@ -19,7 +19,7 @@ from attnproof.programs.prove import exporting, prove
 from attnproof.programs.prove.branches import is_valid_at, lengths_elsewhere
 from attnproof.programs.prove.calls import Call, calls_of, symbolic
 from attnproof.programs.prove.exporting import Exported
-from attnproof.programs.prove.guards import printed_ranges
+from attnproof.programs.prove.printed_lengths import printed_ranges
 from attnproof.programs.prove.statements import graphs_of
 from attnproof.programs.prove.widening import widened
 from attnproof.programs.subjects import Attention, Layer
