@@ -26,6 +26,7 @@ from .tables import TableMaker, maker_from, tables, uncompiled_with_others, widt
 
 KEY_FLAG = re.compile(r"down_?scale|invert|inverse|(is|for)_?keys?")
 DRIFT = 1e-3  # from here on, scores depend on more than offsets
+ONE_LENGTH = 512  # tokens in each call, if all results depend on their number
 FEW = 8  # positions, in which frequencies that depend on the length of a call already differ
 ROWS = 9  # unlike the length of any other axis, coordinates included
 
@@ -135,7 +136,10 @@ def with_limits(way: Rotating) -> Rotating:
     found = replace(way, most=low, any_width=every)
     if not (running or way.grid) or not depends_on_length(found):
         return _in_short_calls(replace(found, frame=0))
-    return _in_one_grid(found) if way.grid else replace(found, frame=low)
+    if way.grid:
+        return _in_one_grid(found)
+    length = min(low, ONE_LENGTH)
+    return replace(found, most=length, frame=length)
 
 
 def _in_short_calls(way: Rotating) -> Rotating:
@@ -287,7 +291,7 @@ def as_rotary(way: Rotating) -> Rotary:
     held = [one.name for one in way.signature.arrays if role(one) == "bounds"]
     notes = [
         *way.notes,
-        *_of_one_grid(way),
+        *_of_one_length(way),
         *_of_short_calls(way),
         *(CONTENTS["bounds"].format(one) for one in held),
     ]
@@ -332,13 +336,14 @@ def as_rotary(way: Rotating) -> Rotary:
     )
 
 
-def _of_one_grid(way: Rotating) -> list[str]:
-    """Say in which grid it is called, where its results depend on the sides."""
-    if not (way.grid and way.frame):
-        return []
-    told = f"called with one of {way.frame} by {way.frame}"
-    centre = " and position 0 at its centre" if way.origin else ""
-    return [f"its results depend on the sides of the grid: {told}{centre}"]
+def _of_one_length(way: Rotating) -> list[str]:
+    """Say in which grid, or with how many tokens, it is called, if its results depend on that."""
+    if way.grid and way.frame:
+        told = f"called with one of {way.frame} by {way.frame}"
+        centre = " and position 0 at its centre" if way.origin else ""
+        return [f"its results depend on the sides of the grid: {told}{centre}"]
+    one = way.frame and not way.line.keys
+    return [f"its results depend on the number of tokens: called with {way.frame}"] if one else []
 
 
 def _of_short_calls(way: Rotating) -> list[str]:

@@ -35,6 +35,7 @@ from .rotary_in_calls import in_other_calls
 
 BASES = (10_000.0, 500_000.0, 40_000.0)
 FACTORS = (2.0, 3.0)  # the declared factor
+SAME = 1e-3  # relative difference of bases read off the code
 UNSCALED = ("", "ntk")  # scalings that only change the base
 
 
@@ -308,11 +309,15 @@ def _instead(known: Fitted | None, declared: DeclaredRotary) -> str:
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """The outcome for rebuilt code, whether it is unchanged, and whether a formula was compared."""
+    """The outcome for rebuilt code, whether it is unchanged, and whether a formula was compared.
+
+    ``times``: how many times the base it was built with its own base is, if known.
+    """
 
     seen: Outcome
     same: bool = False
     compared: bool = False
+    times: float = 0.0
 
 
 @probe("follows-its-arguments", "rotary")
@@ -343,6 +348,10 @@ def follows_its_arguments(subject: Rotary, draw: Draw) -> Outcome:
         wrong = [
             one.seen for one in built if not one.same and (one.seen.witness or one.seen.doubtful)
         ]
+        times = {one.times for one in built if not one.same}
+        if wrong and min(times) > 0 and max(times) <= (1 + SAME) * min(times):
+            words.append(f"other bases, each of which it takes {min(times):.4g} times,")
+            continue  # as where a call of so many tokens has a larger base
         if wrong:
             return wrong[0]
         if built and all(one.same for one in built):
@@ -399,7 +408,10 @@ def _built_with(
                 return Rebuilt(holds(words), compared=True)
     if seen.witness is None:
         return Rebuilt(holds(words), compared=not seen.doubtful)
-    return Rebuilt(replace(seen, why=f"built with {words}: {seen.why}"), compared=True)
+    plain = _ladder(after, found, other) if name == "base" and declared.base is None else None
+    times = plain.base / value if plain is not None and plain.base is not None else 0.0
+    told = replace(seen, why=f"built with {words}: {seen.why}")
+    return Rebuilt(told, compared=True, times=times)
 
 
 @probe("odd-widths", "rotary")

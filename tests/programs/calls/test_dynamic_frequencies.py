@@ -91,6 +91,22 @@ class Forever(AtPositions):
         return super().tables(at, self.longest)
 
 
+class Always(Dynamic):
+    """The base grows with every token."""
+
+    def tables(self, at: Tensor, n: int) -> tuple[Tensor, Tensor]:
+        angles = at[..., None].float() / (self.base * n) ** (torch.arange(0, WIDTH, 2) / WIDTH)
+        both = torch.cat((angles, angles), -1)
+        return both.cos(), both.sin()
+
+
+class OfAnotherBase(Always):
+    """It takes a power of the base it is built with."""
+
+    def __init__(self, base: float = 10_000.0) -> None:
+        super().__init__(base**1.1)
+
+
 class ByRatio(AtPositions):
     """Positions are divided by the largest, so that already short calls differ."""
 
@@ -141,6 +157,17 @@ def test_frequencies_that_a_long_call_leaves_behind_are_found() -> None:
 def test_positions_relative_to_the_length_are_no_dynamic_frequencies() -> None:
     assert subject(ByRatio).longest == 0
     assert verdicts(ByRatio)["relative"][0] == "broken"
+
+
+def test_code_that_depends_on_every_token_is_called_with_one_number_of_them() -> None:
+    own = subject(Always)
+    assert own.most == 512
+    assert "its results depend on the number of tokens: called with 512" in own.adapted
+    found = examine(own, (Draw(),), ("relative", "norm", "follows-its-arguments"))
+    assert {one.verdict for one in found} == {"holds"}
+    assert "each of which it takes 512 times" in found[-1].why
+    (other,) = examine(subject(OfAnotherBase), (Draw(),), ("follows-its-arguments",))
+    assert other.verdict == "broken"
 
 
 def test_short_calls_are_proved_and_long_ones_are_not() -> None:
