@@ -115,14 +115,14 @@ def source_of(thing: Any) -> str:
     """
     target = _written(thing)
     if not inspect.isclass(target) or target.__module__.startswith("torch."):
-        return _source(target)[0]
+        return text_and_place(target)[0]
     near = (one for one in target.__mro__ if one.__module__ == target.__module__)
-    return "\n".join(filter(None, (_source(one)[0] for one in near)))
+    return "\n".join(filter(None, (text_and_place(one)[0] for one in near)))
 
 
 def place_of(thing: Any) -> str:
     """``file:line`` of a function, or of the class of an object; "" if there is none."""
-    return _source(_written(thing))[1]
+    return text_and_place(_written(thing))[1]
 
 
 def _written(thing: Any) -> Any:
@@ -130,18 +130,14 @@ def _written(thing: Any) -> Any:
 
 
 @functools.lru_cache(16)  # for a class, inspect parses the whole file on each call
-def _source(target: Any) -> tuple[str, str]:
-    """The source of a function or class, and its place; "" for either that is not found."""
+def text_and_place(target: Any) -> tuple[str, str]:
+    """The source of a function or class, and its place; "" for both if it is not found."""
     target = inspect.unwrap(target)
     try:
-        text = inspect.getsource(target)
+        lines, first = inspect.getsourcelines(target)
     except (OSError, TypeError):
-        text = ""
-    try:
-        place = f"{inspect.getsourcefile(target)}:{inspect.getsourcelines(target)[1]}"
-    except (OSError, TypeError):
-        place = ""
-    return text, place
+        return "", ""
+    return "".join(lines), f"{inspect.getsourcefile(target)}:{first}"
 
 
 def globals_of(thing: Any) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ from typing import Any
 from torch import nn
 
 from ..call_forms.vocabulary import OnVectors
-from ..code import globals_of
+from ..code import globals_of, text_and_place
 from ..signatures.grammar import parse
 
 MODULE_DEPTH = 2  # how deep the parts of a module are whose settings are read
@@ -186,8 +186,8 @@ def _docstring(piece: Any) -> str:
 
 def _source(piece: Any) -> str:
     try:
-        return textwrap.dedent(inspect.getsource(piece))
-    except (OSError, TypeError, SyntaxError):  # typed at a prompt, or built in
+        return textwrap.dedent(text_and_place(piece)[0])
+    except (TypeError, SyntaxError):  # not hashed, or typed at a prompt
         return ""
 
 

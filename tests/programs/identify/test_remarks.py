@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from importlib import import_module
@@ -12,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from attnproof.programs.code import place_of, source_of
 from attnproof.programs.declarations import parse
 from attnproof.programs.identify import identify
 from attnproof.programs.identify.remarks import remarks_on
@@ -262,3 +264,22 @@ def test_what_code_says_of_itself() -> None:
     assert 8.0 in said.numbers
     assert said.docs["Partial"].startswith("Half of a head")
     assert suggestions_of(len).settings == ()
+
+
+def test_the_file_of_a_class_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Again(Partial):
+        """To find it takes as long as its file."""
+
+    asked: list[Any] = []
+    lines = inspect.getsourcelines
+
+    def counted(one: Any) -> Any:
+        asked.append(one)
+        return lines(one)
+
+    monkeypatch.setattr(inspect, "getsourcelines", counted)
+    said = suggestions_of(Again(8))
+    assert said.source.splitlines()[0] == "class Again(Partial):"
+    assert source_of(Again).lstrip().startswith(said.source.splitlines()[0])
+    assert place_of(Again).startswith(f"{__file__}:")
+    assert asked.count(Again) == 1
