@@ -299,8 +299,8 @@ def symbolic(call: Call, fixed: str = "") -> tuple[tuple[bool, ...], ...]:
     heads depends on two numbers.
     """
     lengths = lengths_in(call.letters, call.inputs)
-    grouped = "G" in lengths and lengths["G"] != lengths["H"] and not call.paired
-    free = set(call.free or ("Bnr" if grouped else "BnHrG")) - set(fixed)
+    shared = {"G", "H"} <= lengths.keys() and lengths["G"] != lengths["H"]
+    free = set(call.free or ("Bnr" if shared and not call.paired else "BnHrG")) - set(fixed)
     return tuple(tuple(letter in free for letter in told.split()) for told in call.letters)
 
 

@@ -244,7 +244,7 @@ class Proofs:
 
     def _cases(self, law: Formula) -> list[Formula]:
         """Return the cases of a law of code that takes blocks, else the law alone."""
-        if self.subject.multiple_of == 1:
+        if self.subject.multiple_of == 1 or not self.graphs:
             return [law]
         return whole_variants(law, self.letters, self.subject)
 

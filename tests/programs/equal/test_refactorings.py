@@ -22,6 +22,7 @@ from .proofs_asked import Code, asked
 
 TOKENS = "x: B n 4 -> B n 4"
 ATTENTION = "q: B H r 4, k: B H n 4, v: B H n 4 -> B H r 4"
+SHARED = "q: B (G 2) r 4, k: B G n 4, v: B G n 4 -> B (G 2) r 4"
 ROTATED = "x: B n 8, positions: B n positions -> B n 8"
 
 
@@ -42,6 +43,16 @@ def halves(x: Tensor) -> tuple[Tensor, Tensor]:
 
 def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (q @ k.mT / 2).softmax(-1) @ v
+
+
+def in_groups(groups: tuple[int, int]) -> Code:
+    """Attention in which the heads are unflattened to groups that have one head of keys each."""
+
+    def code(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        at = 1 + groups.index(2)
+        return attend(q.unflatten(1, groups), k.unsqueeze(at), v.unsqueeze(at)).flatten(1, 2)
+
+    return code
 
 
 def of_parts(cut: Callable[[Tensor], tuple[Tensor, ...]], skipped: int = 0) -> Code:
@@ -155,6 +166,17 @@ REFACTORINGS = {
         attend,
         {"slices": of_parts(halves)},
         {"a key too few in the sum": of_parts(halves, 1)},
+    ),
+    "heads that share keys": Refactoring(
+        SHARED,
+        lambda q, k, v: attend(q, k.repeat_interleave(2, 1), v.repeat_interleave(2, 1)),
+        {"axes of their own": in_groups((-1, 2))},
+        {
+            "the other order": in_groups((2, -1)),
+            "values in another order": lambda q, k, v: attend(
+                q, k.repeat_interleave(2, 1), v.repeat(1, 2, 1, 1)
+            ),
+        },
     ),
     "a rest": Refactoring(
         TOKENS,

@@ -120,6 +120,15 @@ class Lanes(nn.Module):
         return y
 
 
+class Pooled(Fourth):
+    """The same mean by an operation that is not read."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        blocks = functional.avg_pool1d(x.mT, 4).mT
+        found: Tensor = x + self.map(blocks).repeat_interleave(4, 1)
+        return found
+
+
 def found_of(
     code: nn.Module, law: str, call: str = CALL, declared: DeclaredAttention | None = None
 ) -> Finding:
@@ -157,6 +166,14 @@ def test_the_rows_of_a_batch_are_apart() -> None:
         assert lengths(found) == ["E = 8", WHOLE.replace("4", call[6])]
     for code in (Fourth(mixed=True), Doubled(shifted=True)):
         assert found_of(code, "rows-of-batch-apart").verdict == "broken"
+
+
+def test_operations_that_are_not_read_are_named() -> None:
+    pooled = Pooled().eval()
+    subject = adapted_as(pooled, CALL, kind="attention", declared=CAUSAL, embed=8)
+    found = prove(subject, ("causal", "rows-of-batch-apart"))
+    assert not found.findings
+    assert "aten.avg_pool2d.default" in found.why
 
 
 def test_every_second_token_is_read_and_written() -> None:
