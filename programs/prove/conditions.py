@@ -102,16 +102,28 @@ class Conditions:
     def lettered(self, told: str) -> str:
         """Write lengths in the letters of the call: n keys, or tokens, and r queries.
 
-        Another length of the same kind, such as the batch of a second call, is B′ beside B.
+        Another length of the same kind, such as the batch of a second call, is B′ beside B.  The
+        lengths of code in blocks count blocks: 4·n is n tokens in blocks of 4, and n is n/4 blocks.
         """
         if isinstance(self.subject, Pair):  # whose calls are declared in these letters
             return told
         names = {more: f"{like}′" for more, like in LIKE.items() if more not in self.letters}
         if "r" not in self.letters:
             names["m"] = "n″"
-        if self.subject.multiple_of > 1:
-            names |= {c: f"{names.get(c, c)}/{self.subject.multiple_of}" for c in TOKENS}
-        return re.sub(r"\b[Anrm]\b", lambda found: names.get(found[0], found[0]), told)
+        block = self.subject.multiple_of
+
+        def name(found: re.Match[str]) -> str:
+            times, letter = found.groups()
+            own = names.get(letter, letter)
+            if block == 1 or letter not in TOKENS:
+                return f"{times or ''}{own}"
+            if times and not told.startswith("^", found.end()):
+                return own
+            before, behind = told[: found.start(2)], told[found.end() :]
+            alone = not before.endswith(("/", "^", "mod ")) and not behind.startswith("^")
+            return f"{times or ''}{own}/{block}" if alone else f"{times or ''}({own}/{block})"
+
+        return re.sub(rf"((?<![\w.^/·]){block}·)?\b([Anrm])\b", name, told)
 
     def at(self, lengths: Mapping[str, int]) -> str:
         """Return lengths by the letters of a call, as they are printed."""

@@ -286,16 +286,21 @@ def _plain(condition: Any) -> str:
     >>> n, r = sympy.symbols("n r", integer=True, positive=True)
     >>> _plain(1.5 * ToFloat(n + r) <= 9.5), _plain(sympy.Ne(Mod(n + r, 7, evaluate=False), 0))
     ('1.5·(n + r) ≤ 9.5', '(n + r) mod 7 ≠ 0')
+    >>> _plain(2 * Mod(r, 7 * n) ** 2 <= 9), _plain(2 * sympy.Mod(n, 7) > r)
+    ('2·(r mod (7·n))^2 ≤ 9', '2·(n mod 7) > r')
     """
     if isinstance(condition, sympy.core.relational.Relational):
         sign = SIGNS.get(condition.func.__name__, condition.rel_op)
         return f"{_plain(condition.lhs)} {sign} {_plain(condition.rhs)}"
     text = FLOATS.sub(lambda one: _parenthesised(one[1]), sympy.sstr(condition, full_prec=False))
-    return (
-        CALLS.sub(lambda one: f"{_parenthesised(one[1])} mod {_parenthesised(one[2])}", text)
-        .replace("**", "^")
-        .replace("*", "·")
-    )
+    return CALLS.sub(_remainder, text).replace("**", "^").replace("*", "·")
+
+
+def _remainder(found: re.Match[str]) -> str:
+    divisor = found[2] if found[2].isalnum() else f"({found[2]})"
+    told = f"{_parenthesised(found[1])} mod {divisor}"
+    around = found.string[: found.start()][-1:], found.string[found.end() :][:1]
+    return told if around in (("", ""), ("(", ")")) else f"({told})"
 
 
 def _parenthesised(text: str) -> str:

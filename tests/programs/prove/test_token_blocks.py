@@ -12,6 +12,7 @@ from torch.nn import functional
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.finding import Finding
 from attnproof.programs.prove import prove
+from attnproof.programs.prove.conditions import Conditions
 from attnproof.programs.prove.running import MOST_IN_BLOCK, whole_variants
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import provable
@@ -186,6 +187,23 @@ def test_branches_on_the_number_of_tokens_are_told_in_tokens() -> None:
     found = found_of(FromFar(), "rows-of-batch-apart")
     assert found.verdict == "broken"
     assert f"proved for n/4 ≤ 16, E = 8 and {WHOLE}; elsewhere, as at B = 3, n/4 = 17" in found.why
+
+
+LETTERED = {
+    "n + r ≤ 16": "n/4 + n′/4 ≤ 16",
+    "4·n + 4·r mod 24 ≠ 12": "n + n′ mod 24 ≠ 12",
+    "14·n ≤ 5 - 4·n": "14·n/4 ≤ 5 - n",
+    "(750//n) ≠ 7": "(750//(n/4)) ≠ 7",
+    "B·n^2 ≤ 4·n^2": "B·(n/4)^2 ≤ 4·(n/4)^2",
+    "2.4·n ≤ 2^n": "2.4·n/4 ≤ 2^(n/4)",
+    "B mod n ≠ 1": "B mod (n/4) ≠ 1",
+}
+
+
+@pytest.mark.parametrize("told", LETTERED)
+def test_conditions_on_blocks_are_told_in_tokens(told: str) -> None:
+    subject = adapted_as(Fourth(), CALL, kind="attention", embed=8)
+    assert Conditions(subject, {"B": size("B"), "n": size("n")}).lettered(told) == LETTERED[told]
 
 
 @pytest.mark.usefixtures("every_length")
