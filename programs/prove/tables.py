@@ -33,6 +33,7 @@ from .operations.reading import (
     along,
     assume,
     constant,
+    decimal,
     is_plain,
     noted,
     noting,
@@ -309,7 +310,7 @@ def _known(x: float, dtype: torch.dtype) -> tuple[str, Array] | None:
     """Return a number as a term, and in words if it is only the nearest float to it; or None."""
     if not math.isfinite(x) or is_plain(x):
         return ("", as_array(x)) if math.isfinite(x) else None
-    wide = recognised(x)
+    wide = decimal(x) or recognised(x)
     if wide is not None or dtype != torch.float32:
         return wide
     root = math.copysign(math.sqrt(Fraction(x * x).limit_denominator(MAX_WRITTEN_OUT)), x)

@@ -227,14 +227,24 @@ def _named(value: float) -> Array:
     """
     if not notes().recognises:
         return _any_number(value)
-    known = recognised(value)
+    known = decimal(value) or recognised(value)
     if known is None:
-        decimal = Fraction(repr(value))
-        short = decimal.denominator < LONGEST_DECIMAL and len(str(decimal.numerator)) <= MAX_DIGITS
-        return as_array(decimal) if short else _any_number(value)
+        return _any_number(value)
     text, made = known
-    assume(f"{value!r} is {text}")
+    if text:
+        assume(f"{value!r} is {text}")
     return made
+
+
+def decimal(value: float) -> tuple[str, Array] | None:
+    """Return a short decimal, of which nothing is to be said, or None: 0.1 is no 1/√100.
+
+    >>> decimal(0.1), decimal(0.1 + 0.2)
+    (('', 1/10), None)
+    """
+    exact = Fraction(repr(value))
+    short = exact.denominator < LONGEST_DECIMAL and len(str(exact.numerator)) <= MAX_DIGITS
+    return ("", as_array(exact)) if short else None
 
 
 def recognised(value: float) -> tuple[str, Array] | None:

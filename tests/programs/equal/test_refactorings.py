@@ -46,11 +46,11 @@ def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 def in_groups(groups: tuple[int, int]) -> Code:
-    """Attention in which the heads are unflattened to groups that have one head of keys each."""
+    """Attention of heads in groups, each of which has one head of keys."""
 
     def code(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        at = 1 + groups.index(2)
-        return attend(q.unflatten(1, groups), k.unsqueeze(at), v.unsqueeze(at)).flatten(1, 2)
+        own, at = q.view(len(q), *groups, *q.shape[2:]), 1 + groups.index(2)
+        return attend(own, k.unsqueeze(at), v.unsqueeze(at)).flatten(1, 2)
 
     return code
 
@@ -309,3 +309,16 @@ def test_a_base_is_not_a_length() -> None:
     assert 100_000 not in lengths(by_float)
     assert 100_000 in lengths(by_whole_number)
     assert 100_000 in lengths(up_to), "a float that is compared may be a length"
+
+
+def test_of_a_decimal_nothing_is_said() -> None:
+    tenth = torch.tensor([0.1, 0.3, 0.05, 0.7], dtype=torch.float64)
+    for code, same in (
+        (lambda x: x * 0.3, lambda x: x * 0.1 * 3),
+        (lambda x: x * tenth, lambda x: x * 0.1 * torch.tensor([1.0, 3.0, 0.5, 7.0])),
+        (nn.functional.leaky_relu, lambda x: torch.maximum(x, x * 0.01)),
+    ):
+        found = asked(code, same, TOKENS)
+        assert found.verdict == "holds", found.why
+        assert not [c.text for c in found.assuming if "√" in c.text or "log" in c.text]
+    assert asked(lambda x: x * 0.1, lambda x: x * 0.10001, TOKENS).verdict == "broken"
