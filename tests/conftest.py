@@ -92,9 +92,13 @@ def something_is_drawn(_: None) -> None:
     """The first time, Hypothesis goes through all objects; once tests left theirs, for seconds."""
 
 
-def pytest_unconfigure() -> None:
-    """What tests left is gone through once at the end, and not five times as pytest would."""
-    gc.collect()
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """What tests left is gone through once at the end, and not five times as pytest would.
+
+    Nor is it in a worker, where it takes seconds: what is found by then is told to nobody.
+    """
+    if not hasattr(config, "workerinput"):
+        gc.collect()
     gc.freeze()
 
 

@@ -6,12 +6,16 @@ hangs: it is ended, and says where it was.
 
 from __future__ import annotations
 
+import gc
 import shutil
 import subprocess
 import sys
 import tomllib
 from collections import Counter
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -52,6 +56,18 @@ def test_the_longest_are_begun_first() -> None:
     order = sorted(NODES, key=conftest.place)
     assert order[0].startswith(conftest.WHOLE)
     assert order[-1].startswith(CHEAP)
+
+
+@pytest.mark.parametrize("of_worker", [False, True])
+def test_what_is_left_is_gone_through_where_it_is_told(
+    monkeypatch: pytest.MonkeyPatch, *, of_worker: bool
+) -> None:
+    done: list[str] = []
+    for name in ("collect", "freeze"):
+        monkeypatch.setattr(gc, name, partial(done.append, name))
+    config: Any = SimpleNamespace(**{"workerinput": {}} if of_worker else {})
+    conftest.pytest_unconfigure(config)
+    assert done == (["freeze"] if of_worker else ["collect", "freeze"])
 
 
 DIES = """
