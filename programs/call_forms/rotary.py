@@ -37,6 +37,8 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "<rows>": tuple(row + width for row, width in product(("m", "1 1 m", "1 m 1"), WIDTHS)),
     "<at>": POSITION_AXES,
     "<some>": POSITION_AXES[:3],
+    "<each>": ("B n D",),
+    "<coordinates>": POSITION_AXES[7:9],
     "<apart>": tuple(row + width for width, row in product(WIDTHS, ("3 B n", "3 n", "B 3 n"))),
     "<cis>": tuple(f"{row}{width} cis" for width, row in product((" D/2", " D"), ROWS)),
     "<angles>": tuple(f"{row}{width} angles" for width, row in product(WIDTHS, ROWS)),
@@ -69,6 +71,10 @@ FORMS = (
     Form(
         ("cos", "sin", "positions"),
         "{cos}: <rows> cos, {sin}: <rows> sin, {positions}: <some> positions",
+    ),
+    Form(
+        ("cos", "sin", "positions"),
+        "{cos}: <each> cos, {sin}: <each> sin, {positions}: <coordinates> positions",
     ),
     Form(("cos", "sin", "offset"), "{cos}: <rows> cos, {sin}: <rows> sin, {offset} = p"),
     Form(

@@ -42,6 +42,11 @@ WIDTH_OF_THREE = 24  # channels that split into three parts of pairs, equal or a
 ASSERTED = re.compile(r"assert self\.(\w+)")
 
 
+def _keeps_norms(found: Fit[Rotating]) -> bool:
+    """Whether rotated vectors are as long as before."""
+    return bool(found.quality[3])
+
+
 def _channels(found: Fit[Rotating]) -> int:
     """The number of channels of a vector that are rotated."""
     return int(found.quality[-1])
@@ -319,7 +324,11 @@ def _order(line: str) -> str:
 
 
 def _fits_of_tables(code: Code, failed: dict[str, str]) -> list[Fit[Rotating]]:
-    """Return the lines that fit code that makes tables, with a function that applies them."""
+    """Return the lines that fit code that makes tables, with a function that applies them.
+
+    A function by which vectors keep their norms comes before others.
+    """
+    changing: list[Fit[Rotating]] = []
     made = [*origins(code, code.name, code.options.width, many_axes=True)]
     appliers = [*_appliers(code)] if made else []
     named = [one for one in made if one.kind != "one" or MAKES.search(code.name)]
@@ -343,9 +352,11 @@ def _fits_of_tables(code: Code, failed: dict[str, str]) -> list[Fit[Rotating]]:
             for (form, line), origin in product(tried, made)
             if origin.gives(form.text) and origin.suits(line)
         ]
-        if found := _first_fits(code, told, failed):
+        found = _first_fits(code, told, failed)
+        if any(_keeps_norms(one) for one in found):
             return found
-    return []
+        changing = changing or found
+    return changing
 
 
 def _appliers(code: Code) -> Iterator[tuple[str, Code]]:
@@ -400,7 +411,8 @@ def _fit_line(code: Code, line: str) -> Fit[Rotating]:
     moved = at.clone()
     moved[1, 2] += 12
     if subject.axes:
-        at, moved = (p[..., None].repeat(1, 1, subject.axes) for p in (at, moved))
+        # coordinates that differ: tables that mix their axes keep norms where these are equal
+        at, moved = (p[..., None] + torch.arange(subject.axes) for p in (at, moved))
         for axis in range(subject.axes * (not way.axes_told)):
             other = at.clone()
             other[..., axis] += 1

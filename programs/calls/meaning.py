@@ -135,6 +135,9 @@ def require_meaning(
 
 def _changed(one: Argument, x: Tensor, along: list[str], lengths: Mapping[str, int]) -> Tensor:
     """Return the array with other numbers at one place along these letters."""
+    # a table may have more rows than the letter of its call
+    own = {c: n for c, n in zip(map(str, one.axes or ()), x.shape, strict=False) if len(c) == 1}
+    lengths = {**lengths, **own}
     shape = [lengths[c] for c in along]
     here = torch.zeros(shape, dtype=torch.bool)
     here[(CHANGED_PLACE,) * len(along)] = True

@@ -53,17 +53,23 @@ class Origin:
     def gives(self, text: str) -> bool:
         """Whether a form takes such tables."""
         return {
-            "pair": "<cos>" in text or "<rows>" in text,
+            "pair": any(one in text for one in ("<cos>", "<rows>", "<each>")),
             "complex": "<cis>" in text,
             "matrices": "<matrices>" in text,
             "one": "<angles>" in text or ("<cos_sin>" in text and self.unit),
         }[self.kind]
 
     def suits(self, line: str) -> bool:
-        """Whether the call takes tables of this width, per batch row only if these are."""
+        """Whether the call takes tables of this width, per batch row only if these are.
+
+        Positions with several coordinates are those that the tables are made from.
+        """
         own = self.axes.split()
-        wanted = [one for one in parse(line).arrays if role(one) in TABLES]
-        return all(
+        taken = parse(line).arrays
+        wanted = [one for one in taken if role(one) in TABLES]
+        places = [one.axes for one in parse(f"{self.given} -> 1").arrays if role(one) in PLACES]
+        several = (one.axes for one in taken if role(one) in PLACES and len(one.axes or ()) > 2)
+        return all(axes in places for axes in several) and all(
             str(angle_axis(one)) in own
             and ("m" in own or ("B" in own) == ("B" in one.letters))
             and _in_place(own, [str(axis) for axis in one.axes or ()])

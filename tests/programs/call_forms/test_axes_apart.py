@@ -12,11 +12,14 @@ from torch import Tensor, nn
 from attnproof.programs.call_forms.choices import choices
 from attnproof.programs.calls.rotary import rotary
 from attnproof.programs.code import Options
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.loading.building import code_of
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.signatures.grammar import parse
 from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as
+
+from . import tables_of_two_axes
 
 
 def half_turned(x: Tensor) -> Tensor:
@@ -188,3 +191,13 @@ def test_axes_that_do_not_agree_are_refused(line: str, wanted: str) -> None:
     code = code_of(rope2d if "pos_h" in line else apply_mrope_tokens_first, "f", Options(width=24))
     with pytest.raises(SignatureError, match=wanted):
         rotary(code, parse(line))
+
+
+def test_of_two_functions_that_take_tables_the_one_that_keeps_norms_is_called() -> None:
+    found = adapted_as(tables_of_two_axes.PatchRotaryEmbedding)
+    assert found.line == (
+        "x: B m D, position_ids: B n 2 -> cos: B n D, sin: B n D; then apply_rotary_of_axes("
+        "x: B n H D, cos: B n D, sin: B n D, position_ids: B n 2 -> x)"
+    )
+    verdicts = {one.law: one.verdict for one in examine(found, (Draw(),), ("relative", "norm"))}
+    assert verdicts == {"relative": "holds", "norm": "holds"}
