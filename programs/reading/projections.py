@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -65,18 +66,36 @@ def projected(layer: Attention) -> Attention | None:
     if (out if run.read is None else run.read).shape != (*tokens.shape[:2], whole):
         return None  # values have another width, or it is not what attention gives
 
-    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+    def attend(
+        q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, *, by_head: bool = False
+    ) -> Tensor:
         if mask is not None or q.shape[2] != k.shape[2]:
             raise ValueError("a layer has as many queries as keys, and no mask from outside")
-        rows = {name: x.transpose(1, 2).flatten(2) for name, x in (("q", q), ("k", k), ("v", v))}
-        run = ProjectedRun({"qkv": torch.cat(tuple(rows.values()), -1)} if "qkv" in parts else rows)
+        rows = {name: x.transpose(1, 2) for name, x in (("q", q), ("k", k), ("v", v))}
+        if "qkv" in parts:  # one array: first the parts, or for each head its own
+            rows = {"qkv": torch.stack(tuple(rows.values()), 3 if by_head else 2)}
+        run = ProjectedRun({name: x.flatten(2) for name, x in rows.items()})
         with setting_projections(layer.module, parts, run):
             assert layer.layer is not None  # checked above
             out = layer.layer(_tokens(layer, q))
         found = out if run.read is None else run.read
         return found.reshape(*found.shape[:2], heads, width).transpose(1, 2)
 
-    return replace(layer, attend=attend, width=width, groups=groups, masks=())
+    found = attend
+    if "qkv" in parts and not _is_linear_in_values(attend, layer, width):
+        by_head = partial(attend, by_head=True)
+        found = by_head if _is_linear_in_values(by_head, layer, width) else attend
+    return replace(layer, attend=found, width=width, groups=groups, masks=())
+
+
+def _is_linear_in_values(attend: Callable[..., Tensor], layer: Attention, width: int) -> bool:
+    """Whether twice the values give twice the result, as they do only where values are read."""
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.randn(3, 1, layer.heads, 3, width, generator=generator)
+    q, k, v = drawn.to(next(layer.module.parameters())) if layer.module is not None else drawn
+    with torch.no_grad():
+        once, twice = attend(q, k, v), attend(q, k, 2 * v)
+    return torch.allclose(2 * once, twice, rtol=1e-3, atol=1e-4 * float(once.abs().max()))
 
 
 def _tokens(layer: Attention, q: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention, softmax
 
 from attnproof.programs.declarations import DeclaredAttention
+from attnproof.programs.execution.draw import Draw
 from attnproof.programs.identify import identify
 from attnproof.programs.identify.remarks import remarks_on
 from attnproof.programs.measure.examine import examine
@@ -159,6 +160,35 @@ class Joint(nn.Module):
         found = scaled_dot_product_attention(q, k, self.values(k, v))
         out: Tensor = self.out(found.transpose(1, 2).flatten(2))
         return out
+
+
+class ByHead(Joint):
+    """As in GPT-NeoX, each head has its query, key and value side by side."""
+
+    @staticmethod
+    def weighted(scores: Tensor) -> Tensor:
+        return scores.softmax(-1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.qkv(x).unflatten(-1, (self.heads, 3, -1)).permute(3, 0, 2, 1, 4)
+        found = self.weighted(q @ k.mT / q.shape[-1] ** 0.5) @ v
+        out: Tensor = self.out(found.transpose(1, 2).flatten(2))
+        return out
+
+
+class MoreByKeys(ByHead):
+    @staticmethod
+    def weighted(scores: Tensor) -> Tensor:
+        return scores.softmax(-1) * scores.shape[-1]
+
+
+def test_a_joint_projection_may_hold_the_parts_of_each_head_side_by_side() -> None:
+    assert "scale 1/√D = 0.353553, 2 heads" in identify(adapted_as(ByHead)).sentence
+    verdicts = [
+        examine(adapted_as(one), (Draw(),), ("rows-sum-to-one",))[0] for one in (ByHead, MoreByKeys)
+    ]
+    assert verdicts[0].verdict == "holds"
+    assert verdicts[1].verdict == "broken"
 
 
 class KeysAsValues(Joint):
