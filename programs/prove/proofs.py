@@ -365,7 +365,9 @@ class Proofs:
     def _in_long_calls(self, at: Mapping[str, int]) -> bool:
         """Whether calls of these lengths have other frequencies than shorter ones."""
         subject = self.subject
-        return isinstance(subject, Rotary) and subject.longest > 0 and at["n"] > subject.most
+        if not isinstance(subject, Rotary) or not subject.longest:
+            return False
+        return at.get("n", 0) > subject.most
 
     def hooks(self) -> Hooks | None:
         """Return the rotations of rotary code if all were read, else None."""
