@@ -7,7 +7,8 @@ itself.  An exception is the user's concern in three cases:
 * User code is below the last frame of attnproof: it raised the error.
 * attnproof raised it deliberately, by ``raise``, when called by user code or as an error about its
   input: that is a refusal, which the user should see.
-* A function of the user does not accept the arguments that it is called with.
+* A function of the user does not accept the arguments that it is called with, by attnproof or by a
+  library, as torch calls the ``forward`` of a module.
 
 Otherwise (a ``KeyError`` in an internal table, an assertion, internal arrays whose shapes do not
 fit) it is a fault of attnproof, whatever code it was analysing.
@@ -133,7 +134,7 @@ def _is_users(
         return True  # no line of such a file has run
     innermost = frames[-1]
     if last[ATTNPROOF] != len(frames) - 1:
-        return False
+        return _rejects_arguments(error, innermost.tb_frame, user_paths)
     if not _raised_explicitly(innermost):
         return _rejects_arguments(error, innermost.tb_frame, user_paths)
     if isinstance(error, AssertionError):

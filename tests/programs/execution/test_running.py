@@ -26,6 +26,7 @@ from attnproof.programs.signatures.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Rotary
 from attnproof.real_code.loading import load
+from attnproof.symbolic.faults import fault_of
 from attnproof.theorems.laws import laws_of
 from tests.front.code_files import write_code
 from tests.front.planted import planted
@@ -306,3 +307,25 @@ def test_what_the_code_raises_says_nothing_against_asking() -> None:
         if f.kind == "attention"
     )
     assert no_formula(formula, code) == ""
+
+
+class OfTwo(torch.nn.Module):
+    def forward(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        return q.flip(-1), k.flip(-1)
+
+
+def test_a_module_that_misses_an_argument_refuses_the_call() -> None:
+    with pytest.raises(SignatureError, match=r"it raised TypeError: OfTwo\.forward\(\) missing 1"):
+        adapted_as(OfTwo, "q: B H n D -> q", kind="rotary")
+
+
+def test_a_module_of_ours_that_misses_an_argument_is_a_fault_of_ours() -> None:
+    made = OfTwo()
+    space: dict[str, Any] = {}
+    exec(compile("def takes(x): ...", no_adapter.__file__, "exec"), space)
+    for forward, theirs in ((made.forward, True), (space["takes"], False)):
+        vars(made)["forward"] = forward
+        exec(compile("def calls(made): made()", no_adapter.__file__, "exec"), space)
+        with pytest.raises(TypeError) as caught:
+            space["calls"](made)
+        assert (fault_of(caught.value) is None) == theirs
